@@ -18,9 +18,10 @@
 namespace guest::calls {
 namespace {
 
-// The most bytes that travel in a record or reply, in bytes. Up to this size, one more copy in the cache is cheaper
-// than the bookkeeping for a chunk.
-constexpr std::size_t inline_limit = 32 << 10;
+// The most bytes that travel in a record, and in a reply. Up to this size, one more copy in the cache is cheaper than
+// the bookkeeping for a chunk. The bytes of a reply cross from the worker's processor to the guest's, while the GPU
+// writes a chunk to memory.
+constexpr std::size_t record_limit = 32 << 10, reply_limit = 1 << 10;
 
 Crossing crossing(const Copy& c) { return {.call = c.call(), .context = *c.context, .stream = &c.ref}; }
 
@@ -88,7 +89,8 @@ CUresult copy(Copy c) {
   if (c.async && is_captured(c.stream)) return capture_pageable(in_rows(c), c.stream);
   // The reply would arrive before the copied bytes.
   const bool deferred_reply = c.async && c.direction == Direction::FromDevice;
-  if (c.bytes <= inline_limit && !deferred_reply) return copy_inline(c);
+  const std::size_t limit = c.direction == Direction::ToDevice ? record_limit : reply_limit;
+  if (c.bytes <= limit && !deferred_reply) return copy_inline(c);
   return copy_staged(c);
 }
 
