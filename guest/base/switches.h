@@ -16,7 +16,7 @@ struct Switches {
   X(launch_graphs, "the worker launches kernels that it knows by graphs that it keeps")                           \
   X(spin, "polls before it sleeps")                                                                               \
   X(unlocked_channels, "a thread that alone uses a channel takes no lock for a record")                           \
-  X(wakes, "sleeps until its worker wakes it; else it naps and looks")                                            \
+  X(wakes, "sleeps until its worker wakes it; else it looks at set times")                                        \
   X(order, "for tests only: calls wait for what other threads issued before them")
 #define X(name, help) bool name = true;
   IVGPU_SWITCHES(X)

@@ -19,7 +19,7 @@
 #include "host/session/code.h"
 #include "host/session/contexts.h"
 #include "host/session/gpu_use.h"
-#include "host/session/graphs.h"
+#include "host/session/graphs/session_graphs.h"
 #include "host/session/long_waits.h"
 #include "host/session/memory/arena.h"
 #include "host/session/objects.h"

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "host/driver/driver.h"
-#include "host/session/kept_graphs.h"
+#include "host/session/graphs/kept_graphs.h"
 #include "host/session/memory/addresses.h"
 #include "host/session/memory/charges.h"
 #include "host/session/memory/device_memory.h"

@@ -1,10 +1,10 @@
 // CALL lines that the session accounts for. Device memory is counted before the driver is called
-// (host/session/memory/device_memory.h), and begins and ends of captures are recorded (host/session/captures.h). CUSTOM
+// (host/session/memory/device_memory.h), and begins and ends of captures are recorded (host/session/graphs/captures.h). CUSTOM
 // lines do the same in their own functions.
 //
 // A function of this file replaces the driver's function: it gets the driver's function and the decoded arguments. If
 // there is no memory left, the function returns the driver's error without calling the driver. Additional driver calls
-// of the function run in the capture mode RELAXED (host/session/captures.h).
+// of the function run in the capture mode RELAXED (host/session/graphs/captures.h).
 #pragma once
 
 #include <type_traits>

@@ -111,6 +111,9 @@ class Consumer {
         if (const Peer records = look(); records != Peer::Ok) return records;
       const std::uint32_t ready = seen_tail_ - head_;
       const std::uint32_t offset = head_ & (size_ - 1);
+      // A launch takes three lines, which the producer's processor has. They come together instead of one by one.
+      ring_.bytes.prefetch(offset + IVGPU_LINE);
+      ring_.bytes.prefetch(offset + 2 * IVGPU_LINE);
       RecordHeader header;
       ring_.bytes.copy_out(&header, offset, sizeof header);  // read once; only the copy is used afterwards
       if (!fits(header.bytes, ready, size_ - offset)) return Peer::Broken;

@@ -72,6 +72,11 @@ class SharedBytes {
     copied(at_ + offset);
   }
 
+  // Loads the cache line of a byte that will soon be read, unless the offset is outside this range.
+  void prefetch(std::size_t offset) const {
+    if (offset < bytes_) __builtin_prefetch(at_ + offset);
+  }
+
   // Returns a pointer for writing. Nothing may read through this pointer.
   std::byte* write_only(std::size_t offset) const { return at_ + offset; }
   // Returns the address for a driver, which copies from and to these bytes itself.

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "host/session/captures.h"
+#include "host/session/graphs/captures.h"
 #include "ring/api/call.h"
 
 namespace host {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "host/driver/driver.h"
-#include "host/session/kept_graphs.h"
+#include "host/session/graphs/kept_graphs.h"
 #include "host/untrusted/launches/pending_launch.h"
 
 namespace host {

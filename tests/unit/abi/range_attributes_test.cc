@@ -55,7 +55,8 @@ TEST(RangeAttributes, NeedABufferOfTheirSize) {
   EXPECT_EQ(value, 1);
   EXPECT_EQ(cuabi::range_attributes(advice, data, bytes, attributes, 2), CUDA_ERROR_INVALID_VALUE) << "no buffer";
   EXPECT_EQ(cuabi::range_attribute(advice, &value, 8, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuabi::range_attribute(advice, &value, 4, static_cast<CUmem_range_attribute>(99)),
+  volatile int unknown = 99;  // gcc refuses to convert a constant that the enumeration does not have
+  EXPECT_EQ(cuabi::range_attribute(advice, &value, 4, static_cast<CUmem_range_attribute>(unknown)),
             CUDA_ERROR_INVALID_VALUE);
 }
 

@@ -2,7 +2,7 @@
 // objects that must end with their owner.
 #include <gtest/gtest.h>
 
-#include "host/session/captures.h"
+#include "host/session/graphs/captures.h"
 #include "tests/unit/session/records.h"
 
 namespace {

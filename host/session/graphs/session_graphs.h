@@ -1,8 +1,8 @@
 // The captures that a session has begun, and the conditional handles of its graphs.
 #pragma once
 
-#include "host/session/captures.h"
-#include "host/session/conditionals.h"
+#include "host/session/graphs/captures.h"
+#include "host/session/graphs/conditionals.h"
 
 namespace host {
 

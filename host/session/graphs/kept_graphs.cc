@@ -1,4 +1,4 @@
-#include "host/session/kept_graphs.h"
+#include "host/session/graphs/kept_graphs.h"
 
 namespace host {
 
