@@ -22,7 +22,9 @@ struct ServeOptions {
   std::uint32_t wait_spin_ms = 20;   // how long threads of all channels but one may spin in the driver; 0: no limit
   std::uint32_t channels = ring::max_channels;
   std::uint64_t image_bytes = std::uint64_t{2} << 30;  // limit of images' bytes, including images that are being loaded
-  std::uint64_t objects = 262144;                      // limit of the number of objects and memory ranges
+  // Making kept graphs may use one part in so many of a channel's time; 0: no limit, for tests.
+  int graph_time_part = 20;
+  std::uint64_t objects = 262144;      // limit of the number of objects and memory ranges
   std::byte* telemetry = nullptr;      // mapped memory of ring::telemetry_bytes; null: no process reads the telemetry
   GpuUsePages gpu_use{};               // without pages, the worker is not scheduled
   bool borrows = false;                // the session reserves device memory from the broker, through the control socket

@@ -47,8 +47,7 @@ class Channel {
         consumer_(session.slot.requests(index)),
         worker_(control_[&Control::worker_asleep]),
         guest_(control_[&Control::guest_asleep], session.options.interrupt_fd),
-        request_(new Buffer),
-        reply_(new Buffer),
+        buffers_(new Buffers),
         log_(session.telemetry, index),
         watch_(session.long_waits, index),
         chain_(session),
@@ -59,7 +58,7 @@ class Channel {
     session_.memory.kept_graphs.channel_is_busy();
     while (!stop.load(std::memory_order_relaxed) && !session_.protocol.broken.load(std::memory_order_relaxed)) {
       std::span<const std::byte> record;
-      switch (consumer_.take(request_->bytes, record)) {
+      switch (consumer_.take(buffers_->request.bytes, record)) {
         case ring::Peer::Ok: take(record); break;
         case ring::Peer::Wait:
           issue_all();
@@ -74,6 +73,9 @@ class Channel {
  private:
   struct alignas(16) Buffer {
     std::byte bytes[ring::max_record];
+  };
+  struct Buffers {
+    Buffer request, reply;
   };
 
   void take(std::span<const std::byte> record) {
@@ -131,7 +133,7 @@ class Channel {
   // `handler`: null if the guest does not follow the protocol.
   void execute(std::span<const std::byte> record, const ring::RecordHeader& header, Handler handler) {
     const auto payload = record.subspan(sizeof header);
-    Request request(session_, header, payload, {reply_->bytes, ring::reply_bytes}, &brought_name_);
+    Request request(session_, header, payload, {buffers_->reply.bytes, ring::reply_bytes}, &brought_name_);
     if (ring::wrong(ring::Mutant::executed_early)) set_executed(header.position);
     delay();
     log_.begin();
@@ -147,7 +149,7 @@ class Channel {
         // The objects that the call made now own the charged memory, and the guest's next call may need the rest.
         .let_go();
     if (manner.asks == api::Asks::Wait) session_.memory.pools.refresh();
-    const std::span<const std::byte> reply{reply_->bytes, reply_length(request, result)};
+    const std::span<const std::byte> reply{buffers_->reply.bytes, reply_length(request, result)};
     log_.end(request, result, record, reply, submission.submits() && result == CUDA_SUCCESS);
     if (session_.protocol.broken.load(std::memory_order_relaxed)) return;
     conclude(header, result, reply);
@@ -263,7 +265,7 @@ class Channel {
   ring::Parking worker_;
   GuestWaker guest_;
   ring::AdaptiveSpin spin_;
-  std::unique_ptr<Buffer> request_, reply_;
+  std::unique_ptr<Buffers> buffers_;
   std::string brought_name_;
   std::uint64_t position_ = 0;
   CallLog log_;

@@ -1,4 +1,8 @@
 // The optimisations of a worker that its guest can switch off (guest/base/switches.h), as bits of the call switch_off.
+//
+// ```cpp
+// bool uses_chains(std::uint64_t switched_off) { return (switched_off & ring::switch_launch_chains) == 0; }
+// ```
 #pragma once
 
 #include <cstdint>

@@ -71,7 +71,7 @@ void GraphCache::make_wanted() {
   }
   wanted_.clear();
   const auto end = Clock::now();
-  next_graph_ = end + part_of_processor * (end - begin);
+  next_graph_ = end + session_.options.graph_time_part * (end - begin);
 }
 
 void GraphCache::make(const Sequence& wanted) {

@@ -49,8 +49,6 @@ class GraphCache : public GraphCacheOfChannel {
   using Clock = std::chrono::steady_clock;
   // Launches that were issued this often without a graph get one.
   static constexpr unsigned times_before_graph = 4;
-  // Making graphs may use one part in so many of a processor.
-  static constexpr int part_of_processor = 20;
   static constexpr std::size_t counters = 4096;  // a power of two
   // Graphs of fewer kernels do not gain if their shapes change. Measured on an H200 on 2026-11-28.
   static constexpr std::size_t least_of_any_shapes = 4;

@@ -43,7 +43,7 @@ bool LaunchChain::find_stream(std::uint64_t id, std::uint16_t flags) {
     if (next_stream_.handle == nullptr || session_.objects.context_of(id, context) != context) return false;
   }
   // A green context is current in one thread at a time, and its streams have fewer multiprocessors.
-  return session_.contexts.find(context) != nullptr && session_.contexts.find_green(context) == nullptr;
+  return session_.contexts.find_green(context) == nullptr;
 }
 
 void LaunchChain::add(const ring::RecordHeader& header, std::span<const std::byte> record) {

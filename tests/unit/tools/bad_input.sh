@@ -68,7 +68,7 @@ row 1 'VM vm1 was not added by'                         "$ivgpu" remove vm1 --ru
 row 2 'reload takes no now'                             "$ivgpu" reload now
 row 3 'no ivgpud answers at /nowhere/ivgpud.control'    "$ivgpu" reload --runtime-dir /nowhere
 row 2 'bench has no option --fast'                      "$ivgpu" bench --fast
-row 2 'nonsense not in {latency,copy,memory,start,sessions,share}'   "$ivgpu" bench nonsense
+row 2 'nonsense not in {latency,kernels,copy,memory,start,sessions,share}'   "$ivgpu" bench nonsense
 row 2 '/nowhere/a.json cannot be read'                  "$ivgpu" bench latency --quick --against /nowhere/a.json
 row 2 'text is no JSON of ivgpu bench'                  "$ivgpu" bench latency --quick --against text
 row 2 '/nowhere/a.svg cannot be written'                "$ivgpu" bench latency --quick --plot /nowhere/a.svg
